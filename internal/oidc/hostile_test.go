@@ -84,7 +84,7 @@ func TestAmbiguousClaims(t *testing.T) {
 	}
 }
 
-// A token that the provider signed for something else than access, such as a notice that a
+// A token that the provider signed for something other than access, such as a notice that a
 // person logged out, is refused, whatever its audience. So is an address of which the
 // provider does not plainly say that it is verified, or that says nothing of it.
 func TestTokensForSomethingElse(t *testing.T) {

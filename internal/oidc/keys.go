@@ -61,7 +61,7 @@ func (k *keys) verify(ctx context.Context, token string) ([]byte, error) {
 	}
 	head := signed.Signatures[0].Header
 	if !forAccess(head) {
-		return nil, errors.New("the provider signed it for something else than access, as its type (typ) says")
+		return nil, errors.New("the provider signed it for something other than access, as its type (typ) says")
 	}
 	all, err := k.find(ctx, head.KeyID)
 	if err != nil {

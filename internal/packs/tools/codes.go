@@ -5,7 +5,7 @@ package tools
 const (
 	CodeTooLarge     = "tools-too-large"       // the file is larger than allowed
 	CodeTooMany      = "tools-too-many"        // more tools than allowed
-	CodeNotAToolList = "tools-not-a-tool-list" // JSON, and something else than a list of tools
+	CodeNotAToolList = "tools-not-a-tool-list" // JSON, and something other than a list of tools
 	CodeShape        = "tools-shape"           // a value has the wrong kind, or is out of range
 	CodeUnknownKey   = "unknown-key"           // warning: a key that is not read
 	CodeMore         = "more-problems"         // info: the list of problems was cut
@@ -43,7 +43,7 @@ const (
 
 // Codes of diagnostics that only *.tool.json files get.
 const (
-	CodeNotAToolPack   = "tool-pack-not-a-tool" // JSON, and something else than one tool
+	CodeNotAToolPack   = "tool-pack-not-a-tool" // JSON, and something other than one tool
 	CodeNotFlat        = "parameters-not-flat"  // warning: a JSON Schema where a tool pack lists its parameters
 	CodeCommandMissing = "command-missing"      // warning: no command, so the tool is declared only
 	CodeTimeoutLong    = "timeout-long"         // warning: it asks for more time than a tool gets

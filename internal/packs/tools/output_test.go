@@ -87,9 +87,9 @@ func TestOutputApply(t *testing.T) {
 
 func TestPolicyAllows(t *testing.T) {
 	if p := (tools.Policy{}); !p.Allows(0) || p.Allows(1) {
-		t.Error("the zero Policy allows something else than 0")
+		t.Error("the zero Policy allows something other than 0")
 	}
 	if p := (tools.Policy{AllowedExitCodes: []int{1}}); p.Allows(0) || !p.Allows(1) {
-		t.Error("a Policy allows something else than it says")
+		t.Error("a Policy allows something other than it says")
 	}
 }

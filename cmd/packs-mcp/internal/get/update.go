@@ -308,7 +308,7 @@ func (a *app) update(ctx context.Context, named []string, s updateSettings) erro
 // unrelated refuses a version that does not descend from the one that was added: a
 // moved tag, or a branch whose history was rewritten.
 func unrelated(ctx context.Context, past sources.Past, l look) error {
-	reason := "the tag names something else than before"
+	reason := "the tag names something other than before"
 	if !past.Fixed() {
 		follows, err := past.Follows(ctx, l.Pin)
 		if err != nil || follows {
