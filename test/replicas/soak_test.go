@@ -116,19 +116,21 @@ func bare(t *testing.T, url string, clients int, lasts time.Duration) float64 {
 		defer s.Close()
 		stores[i] = s
 	}
+	made := make([]map[string]uint64, clients) // :: key → revision, of each client
 	var done atomic.Int64
 	var wg sync.WaitGroup
 	begin := time.Now()
 	for i := range clients {
+		made[i] = make(map[string]uint64)
 		wg.Go(func() {
 			var end uint64
 			s, name := stores[i%len(stores)], fmt.Sprintf("bare.%d.%d", begin.UnixNano(), i)
 			question, claim, line := bytes.Repeat([]byte("x"), questionSize), bytes.Repeat([]byte("x"), claimSize), bytes.Repeat([]byte("x"), lineSize)
 			for n := 0; time.Since(begin) < lasts; n++ {
 				key := fmt.Sprintf("%s.%d", name, n)
-				rev, err := s.Put(t.Context(), key, question, 0, time.Minute)
+				rev, err := s.Put(t.Context(), key, question, 0, time.Hour)
 				if err == nil {
-					_, err = s.Put(t.Context(), key, claim, rev, time.Minute)
+					made[i][key], err = s.Put(t.Context(), key, claim, rev, 0)
 				}
 				for range 2 {
 					if err == nil {
@@ -144,7 +146,19 @@ func bare(t *testing.T, url string, clients int, lasts time.Duration) float64 {
 		})
 	}
 	wg.Wait()
-	return float64(done.Load()) / time.Since(begin).Seconds()
+	rate := float64(done.Load()) / time.Since(begin).Seconds()
+	for i, keys := range made { // the servers follow all entries, also those that expire
+		wg.Go(func() {
+			for key, rev := range keys {
+				if err := stores[i%len(stores)].Delete(t.Context(), key, rev); err != nil {
+					t.Errorf("the bare engine: %v", err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return rate
 }
 
 // count begins to count the writes of entries and of blocks of the log.
