@@ -192,7 +192,7 @@ func theMap() []row {
 		{dir: "internal/config/places", may: []string{"internal/config/problem"}},
 		{dir: "internal/config/node", may: []string{"internal/config/problem"}},
 		{dir: "internal/config/ownfile", may: []string{"internal/config/units"}},
-		{dir: "internal/config", may: []string{"internal/approvers", "internal/config/node", "internal/config/ownfile", "internal/config/places", "internal/config/problem", "internal/config/units", "internal/rules", "internal/sandbox/changes/protect"}},
+		{dir: "internal/config", may: []string{"internal/approvers", "internal/config/node", "internal/config/ownfile", "internal/config/places", "internal/config/problem", "internal/config/units", "internal/quota", "internal/rules", "internal/sandbox/changes/protect"}},
 		{dir: "internal/launch", exec: true},
 		// Package spans defines spans and package telemetry sends them; the rest knows neither
 		// how nor whether.

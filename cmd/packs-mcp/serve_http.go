@@ -16,7 +16,6 @@ import (
 	"github.com/packs-mcp/packs-mcp/cmd/packs-mcp/internal/service"
 	"github.com/packs-mcp/packs-mcp/internal/config"
 	"github.com/packs-mcp/packs-mcp/internal/oidc"
-	"github.com/packs-mcp/packs-mcp/internal/quota"
 	"github.com/packs-mcp/packs-mcp/internal/server/httpd"
 )
 
@@ -36,7 +35,7 @@ func (a *app) serveHTTP(ctx context.Context, cfg *config.Config, logger *slog.Lo
 	if err != nil {
 		return err
 	}
-	o := httpd.Options{Credentials: who, Local: here, PublicURL: cfg.HTTP.PublicURL, Issuer: cfg.HTTP.Issuer, Approvals: s.Approvals(cfg, logger), Ready: s.Ready, Drain: cfg.HTTP.Drain, Calls: cfg.HTTP.Calls, CallsOf: quota.Limits(cfg.HTTP.CallsOf)}
+	o := httpd.Options{Credentials: who, Local: here, PublicURL: cfg.HTTP.PublicURL, Issuer: cfg.HTTP.Issuer, Approvals: s.Approvals(cfg, logger), Ready: s.Ready, Drain: cfg.HTTP.Drain, Calls: cfg.HTTP.Calls, CallsOf: cfg.HTTP.CallsOf}
 	if p := cfg.HTTP.OIDC; p.Issuer != "" {
 		o.Issuer, o.Scopes, o.Client = p.Issuer, p.Scopes, p.Client
 		o.Tokens, err = oidc.New(oidc.Options{

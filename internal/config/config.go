@@ -14,6 +14,7 @@ import (
 
 	"github.com/packs-mcp/packs-mcp/internal/approvers"
 	"github.com/packs-mcp/packs-mcp/internal/config/places"
+	"github.com/packs-mcp/packs-mcp/internal/quota"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 )
 
@@ -282,7 +283,7 @@ func Default() *Config {
 			Runs:           4,
 			Request:        8 * mib,
 		},
-		HTTP:  HTTP{Drain: 20 * time.Second, Calls: 4096, CallsOf: Quota{Each: 1024}, OIDC: OIDC{Person: "email", Groups: "groups", Scopes: []string{"openid", "email"}, People: 50}},
+		HTTP:  HTTP{Drain: 20 * time.Second, Calls: 4096, CallsOf: quota.Limits{Each: 1024}, OIDC: OIDC{Person: "email", Groups: "groups", Scopes: []string{"openid", "email"}, People: 50}},
 		Audit: Audit{MaxSize: 64 * mib},
 		Log:   Log{Level: slog.LevelInfo, Format: FormatAuto},
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/approvers"
 	"github.com/packs-mcp/packs-mcp/internal/config/places"
 	"github.com/packs-mcp/packs-mcp/internal/config/problem"
+	"github.com/packs-mcp/packs-mcp/internal/quota"
 	"github.com/packs-mcp/packs-mcp/internal/rules"
 )
 
@@ -151,7 +152,7 @@ expose: skills
 	want.Limits.Workspaces, want.Limits.WorkspacesAge = 3*gib, 48*time.Hour
 	want.HTTP = HTTP{
 		Addr: "[::]:8443", Tokens: []Token{{"Ada L.", "1234567890123456", []string{"sre", "on call"}}, {"bob@example.com", "s3cret-s3cret-s3cret", nil}}, InFile: true,
-		TLSCert: filepath.Join(dir, "tls", "cert.pem"), TLSKey: "/home/ann/key.pem", Issuer: "https://login.example/", Calls: 50, CallsOf: Quota{5, map[string]int64{"sre": 20, "on call": 5}}, RunsOf: Quota{6, map[string]int64{"sre": 12}}, WaitingOf: Quota{7, map[string]int64{"sre": 14, "on call": 3}}, MemoryOf: Quota{8 << 30, map[string]int64{"on call": 16 << 30}}, Drain: time.Minute,
+		TLSCert: filepath.Join(dir, "tls", "cert.pem"), TLSKey: "/home/ann/key.pem", Issuer: "https://login.example/", Calls: 50, CallsOf: quota.Limits{Each: 5, Group: map[string]int64{"sre": 20, "on call": 5}}, RunsOf: quota.Limits{Each: 6, Group: map[string]int64{"sre": 12}}, WaitingOf: quota.Limits{Each: 7, Group: map[string]int64{"sre": 14, "on call": 3}}, MemoryOf: quota.Limits{Each: 8 << 30, Group: map[string]int64{"on call": 16 << 30}}, Drain: time.Minute,
 		OIDC: OIDC{"https://login.example/", "packs", "sub", "realm_access.roles", []string{"sre", "https://x.example/ops"}, nil, 200, "terminals", "s3cret"},
 	}
 	want.Audit = Audit{"/home/ann/log/audit.jsonl", 0, true}

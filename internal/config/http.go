@@ -17,6 +17,7 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/config/node"
 	"github.com/packs-mcp/packs-mcp/internal/config/places"
 	"github.com/packs-mcp/packs-mcp/internal/config/problem"
+	"github.com/packs-mcp/packs-mcp/internal/quota"
 )
 
 // HTTP configures serving over HTTP instead of standard input and output.
@@ -31,10 +32,10 @@ type HTTP struct {
 	Issuer    string        // the authorization server that issues tokens; may be ""
 	Drain     time.Duration // how long calls may go on when the server is to end
 	Calls     int           // that are worked on at the same time
-	CallsOf   Quota         // of these
-	RunsOf    Quota         // programs that run
-	WaitingOf Quota         // calls that wait for an answer
-	MemoryOf  Quota         // bytes that the programs may take that run
+	CallsOf   quota.Limits  // of these
+	RunsOf    quota.Limits  // programs that run
+	WaitingOf quota.Limits  // calls that wait for an answer
+	MemoryOf  quota.Limits  // bytes that the programs may take that run
 	OIDC      OIDC
 }
 
@@ -72,13 +73,13 @@ func httpKeys() []key {
 		checked("http.issuer", "want the URL of an authorization server, such as https://login.example.com", issuer, func(c *Config) *string { return &c.HTTP.Issuer }),
 		count("http.calls", 1, 100_000, func(c *Config) *int { return &c.HTTP.Calls }),
 		each("http.calls_each", 1, 1024, func(c *Config) *int64 { return &c.HTTP.CallsOf.Each }),
-		ofGroups("http.calls_group", aNumber, func(c *Config) *Quota { return &c.HTTP.CallsOf }),
+		ofGroups("http.calls_group", aNumber, func(c *Config) *quota.Limits { return &c.HTTP.CallsOf }),
 		orNone(each("http.runs_each", 1, 1024, func(c *Config) *int64 { return &c.HTTP.RunsOf.Each }), func(c *Config) *int64 { return &c.HTTP.RunsOf.Each }),
-		ofGroups("http.runs_group", aNumber, func(c *Config) *Quota { return &c.HTTP.RunsOf }),
+		ofGroups("http.runs_group", aNumber, func(c *Config) *quota.Limits { return &c.HTTP.RunsOf }),
 		orNone(each("http.questions_each", 1, 2048, func(c *Config) *int64 { return &c.HTTP.WaitingOf.Each }), func(c *Config) *int64 { return &c.HTTP.WaitingOf.Each }),
-		ofGroups("http.questions_group", aNumber, func(c *Config) *Quota { return &c.HTTP.WaitingOf }),
+		ofGroups("http.questions_group", aNumber, func(c *Config) *quota.Limits { return &c.HTTP.WaitingOf }),
 		orNone(size("http.memory_each", 16*mib, 1024*gib, func(c *Config) *int64 { return &c.HTTP.MemoryOf.Each }), func(c *Config) *int64 { return &c.HTTP.MemoryOf.Each }),
-		ofGroups("http.memory_group", aSize, func(c *Config) *Quota { return &c.HTTP.MemoryOf }),
+		ofGroups("http.memory_group", aSize, func(c *Config) *quota.Limits { return &c.HTTP.MemoryOf }),
 		duration("http.drain", 0, time.Hour, func(c *Config) *time.Duration { return &c.HTTP.Drain }),
 		checked("http.oidc.issuer", "want the URL of an identity provider, such as https://login.example.com", issuer, func(c *Config) *string { return &c.HTTP.OIDC.Issuer }),
 		checked("http.oidc.audience", "want text without spaces", audience, func(c *Config) *string { return &c.HTTP.OIDC.Audience }),

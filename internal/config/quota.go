@@ -12,14 +12,8 @@ import (
 	"github.com/packs-mcp/packs-mcp/internal/config/node"
 	"github.com/packs-mcp/packs-mcp/internal/config/places"
 	"github.com/packs-mcp/packs-mcp/internal/config/units"
+	"github.com/packs-mcp/packs-mcp/internal/quota"
 )
-
-// A Quota is how much of something each person, and each group's people together, may
-// have at the same time.
-type Quota struct {
-	Each  int64            // of one person; 0: no limit
-	Group map[string]int64 // :: group → of its people together; a group that is not in it has no limit
-}
 
 // maxGroups is how many groups a key may limit: each request looks at those of its person.
 const maxGroups = 100
@@ -69,7 +63,7 @@ func each(name string, least, most int64, field func(*Config) *int64) key {
 
 // ofGroups returns a key for what groups may have. An element is the name of a group and
 // an amount: contractors=20.
-func ofGroups(name string, of amount, field func(*Config) *Quota) key {
+func ofGroups(name string, of amount, field func(*Config) *quota.Limits) key {
 	want := "want " + of.want
 	return key{path: name, want: want, list: ",", none: true, clear: func(c *Config) { field(c).Group = nil }, set: func(c *Config, s string, _ places.Base) string {
 		i := strings.LastIndexByte(s, '=')
@@ -117,7 +111,7 @@ func (l *loader) quotasTogether() {
 	}
 	for _, q := range []struct {
 		key string
-		of  Quota
+		of  quota.Limits
 	}{{"http.calls_group", h.CallsOf}, {"http.runs_group", h.RunsOf}, {"http.questions_group", h.WaitingOf}, {"http.memory_group", h.MemoryOf}} {
 		for _, group := range slices.Sorted(maps.Keys(q.of.Group)) {
 			if !slices.ContainsFunc(h.Tokens, func(t Token) bool { return slices.Contains(t.Groups, group) }) {

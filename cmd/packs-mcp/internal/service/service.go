@@ -209,7 +209,7 @@ func quotas(cfg *config.Config, here string) limits {
 	if here != "" || cfg.HTTP.Addr == "" {
 		return limits{}
 	}
-	return limits{waiting: quota.Limits(cfg.HTTP.WaitingOf), runs: quota.Limits(cfg.HTTP.RunsOf), memory: quota.Limits(cfg.HTTP.MemoryOf)}
+	return limits{waiting: cfg.HTTP.WaitingOf, runs: cfg.HTTP.RunsOf, memory: cfg.HTTP.MemoryOf}
 }
 
 // share opens what replicas share, or else the answers of this user's own file, for a gate.
