@@ -39,13 +39,7 @@ func newReplicas(t *testing.T, url string, n int) *replicas {
 		if i, err := strconv.Atoi(r.Header.Get("Replica")); err == nil {
 			d = s.desks[i]
 		}
-		one, done, err := d.Session(r)
-		if one == nil {
-			d.Enter(w, r, err)
-			return
-		}
-		defer done()
-		_, _ = io.WriteString(w, "in "+strings.Join(one.Person().Groups, ","))
+		tell(d, w, r)
 	}))
 	t.Cleanup(web.Close)
 	s.url = web.URL

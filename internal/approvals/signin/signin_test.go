@@ -41,18 +41,24 @@ func (s *site) pass(d time.Duration) {
 	s.now = s.now.Add(d)
 }
 
+// tell answers a request of a session with the groups of its person; without a session, it
+// leads to the provider.
+func tell(d *Desk, w http.ResponseWriter, r *http.Request) {
+	one, done, err := d.Session(r)
+	if one == nil {
+		d.Enter(w, r, err)
+		return
+	}
+	defer done()
+	_, _ = io.WriteString(w, "in "+strings.Join(one.Person().Groups, ","))
+}
+
 // newSite starts a desk. Its answer to a session is the groups of its person.
 func newSite(t *testing.T, scopes ...string) *site {
 	t.Helper()
 	s := &site{t: t, p: idp.Start(t), now: time.Now()}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		one, done, err := s.desk.Session(r)
-		if one == nil {
-			s.desk.Enter(w, r, err)
-			return
-		}
-		defer done()
-		_, _ = io.WriteString(w, "in "+strings.Join(one.Person().Groups, ","))
+		tell(s.desk, w, r)
 	}))
 	t.Cleanup(web.Close)
 	s.url = web.URL
